@@ -138,7 +138,8 @@ class Emulator:
 
     def start(self) -> None:
         """Start the emulator and wait until it answers. If it is running or starting already, only wait."""
-        self._files.check_format()
+        if self.keep_state:
+            self._files.check_format()
         for _ in polls(START_SECONDS):
             lock = self._files.take_lock()
             if lock is not None:

@@ -14,6 +14,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,14 @@ def test_several_emulators_run_side_by_side(new_emulator: NewEmulator) -> None:
     one.stop()
     assert not one.is_up()
     assert other.is_up()
+
+
+def test_an_emulator_that_keeps_no_state_starts_again_in_its_home(new_emulator: NewEmulator) -> None:
+    """As the tour does after the demo."""
+    for _ in range(2):
+        emulator = replace(new_emulator(), keep_state=False)
+        emulator.start()
+        emulator.stop()
 
 
 def test_starting_twice_finds_the_running_emulator(emulator: Emulator, new_emulator: NewEmulator) -> None:
